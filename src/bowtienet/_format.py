@@ -121,9 +121,9 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     return ", ".join(words[:most]) + rest
 
 
-def warn(text: str) -> None:
-    """A UserWarning that points to the line of the user, however deep inside the library it is."""
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points to the line of the user, however deep inside the library it is."""
     frame, level = sys._getframe(), 1
     while frame.f_back and frame.f_globals["__name__"].startswith("bowtienet"):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, UserWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

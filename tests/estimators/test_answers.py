@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
@@ -90,6 +92,8 @@ def test_answers_agree(fitted: tuple[Any, np.ndarray, np.ndarray]) -> None:
     mean, std = model.predict(X, return_std=True)
     mixture, found = model.predict_dist(X), model.predict_components(X)
     assert_allclose(mixture.mean(), mean)
+    assert len(repr(mixture)) < 80
+    assert mixture.rvs(2, 0).shape == (2, 300)
     assert_allclose(mixture.std(), std)
     assert_array_equal(found.mean, mean)
     assert_allclose(found.epistemic**2 + found.noise**2, std**2)
@@ -187,6 +191,25 @@ def test_the_same_seed_gives_the_same_bits(name: str, changes: dict[str, Any]) -
     assert_array_equal(means[0], means[1])
     assert_array_equal(means[3], means[4])
     assert np.any(means[0] != means[2])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_columns_of_targets_and_weights_by_name(name: str, tmp_path: Path) -> None:
+    """They are in no prediction, whether of a frame or of a file."""
+    X, y = rows(name, 0, 100)
+    features, w = pd.DataFrame(X, columns=["a", "b"]), 1.0 + np.arange(100) % 2
+    frame, path = features.assign(y=y, w=w), tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    model = MODELS[name].fit(frame, "y", sample_weight="w")
+    for table in (frame, path):
+        assert_allclose(model.predict(table), model.predict(features))
+        assert model.score(table, "y", "w") == pytest.approx(model.score(features, y, w))
+    assert model.log_score(frame, "y", "w") == pytest.approx(model.log_score(features, y, w))
+    with pytest.raises(ValueError, match="shape"):
+        model.log_score(features, y[:5])
+    if name != "network":
+        ask, pairs = model.predict_interval, ((frame, "y"), (features, y))
+        assert_array_equal(*(ask(features, 0.8, "conformal", known) for known in pairs))
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, "0.9"])

@@ -76,11 +76,10 @@ def test_answers_agree(fitted: tuple[int, Any]) -> None:
     text = model.summary()
     assert type(model).__name__ in text
     assert "temperature" in text
-    if isinstance(model, BowTieClassifier):
-        parts = model.predict_components(X)
-        assert_array_equal(parts.mean, found)
-        assert parts.epistemic.min() >= 0.0
-        assert_allclose(parts.epistemic + parts.noise, entropy(found, axis=1), atol=1e-9)
+    parts = model.predict_components(X)
+    assert_array_equal(parts.mean, found)
+    assert parts.epistemic.min() >= 0.0
+    assert_allclose(parts.epistemic + parts.noise, entropy(found, axis=1), atol=1e-9)
 
 
 @BOTH

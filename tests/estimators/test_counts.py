@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -50,11 +51,11 @@ def test_rates_are_near_the_truth(model: BowTieCountRegressor) -> None:
 
 
 def test_twice_the_exposure_is_twice_the_mean(model: BowTieCountRegressor) -> None:
-    one = model.predict(NEW)
+    one = model.predict(NEW, exposure=1.0)
     assert_allclose(model.predict(NEW, exposure=2.0), 2.0 * one)
     assert_allclose(model.predict(NEW, exposure=np.full(400, 2.0)), 2.0 * one)
     assert_allclose(model.predict_components(NEW, exposure=3.0).mean, 3.0 * one)
-    wider = model.predict_interval(NEW, exposure=3.0) - model.predict_interval(NEW)
+    wider = np.subtract(*(model.predict_interval(NEW, exposure=each) for each in (3.0, 1.0)))
     assert np.all(wider[:, 1] > 0.0)
 
 
@@ -64,12 +65,22 @@ def test_the_exposure_of_a_fit_has_a_unit(model: BowTieCountRegressor) -> None:
     hours = quick().fit(X, Y, exposure=24.0 * EXPOSURE)
     one, none = quick().fit(X, Y, exposure=1.0), quick().fit(X, Y)
     for rates, others in (
-        (hours.predict(NEW, exposure=24.0), model.predict(NEW)),
-        (one.predict(NEW), none.predict(NEW)),
+        (hours.predict(NEW, exposure=24.0), model.predict(NEW, exposure=1.0)),
+        (one.predict(NEW, exposure=1.0), none.predict(NEW)),
     ):
         apart = np.log(rates / others)
         assert abs(apart.mean()) < 0.05
         assert np.sqrt(np.mean(apart**2)) < 0.1
+
+
+def test_exposures_by_name() -> None:
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, days=EXPOSURE)
+    model = quick().fit(table, "y", exposure="days")
+    whole = model.predict(table, exposure="days")
+    assert_array_equal(whole, model.predict(table[["a", "b"]], exposure=EXPOSURE))
+    with pytest.warns(UserWarning, match="take exposure") as caught:
+        assert_allclose(whole, EXPOSURE * model.predict(table))
+    assert caught[0].filename == __file__
 
 
 def test_conformal_intervals(model: BowTieCountRegressor) -> None:
@@ -80,9 +91,10 @@ def test_conformal_intervals(model: BowTieCountRegressor) -> None:
     rng = np.random.default_rng(3)
     known = NEW, rng.poisson(rate(NEW))
     shifted = NEW, known[1] + 30  # none of them is where the model expects it
-    plain = model.predict_interval(NEW, 0.8, method="conformal", calibration=known)
+    how: Any = {"method": "conformal", "exposure": 1.0}
+    plain = model.predict_interval(NEW, 0.8, calibration=known, **how)
     assert 0.75 < inside(plain, rng.poisson(rate(NEW))) <= 1.0
-    wide = model.predict_interval(NEW, 0.8, method="conformal", calibration=shifted)
+    wide = model.predict_interval(NEW, 0.8, calibration=shifted, **how)
     assert wide[:, 1].mean() > plain[:, 1].mean() + 10.0
 
 

@@ -14,9 +14,10 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
-from bowtienet.estimators import _variational
+from bowtienet.estimators import _start, _variational
 from bowtienet.inference.ascend import Status
 from bowtienet.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
@@ -206,11 +207,12 @@ def test_progress_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
 @pytest.mark.parametrize(
     "bad",
     [
-        {"hidden_layer_sizes": (0,), "init": "relu_network"},
-        {"hidden_layer_sizes": (2.5,), "init": "relu_network"},
+        {"hidden_layer_sizes": (0,)},
+        {"hidden_layer_sizes": (2.5,)},
         {"prior": "nothing"},
         {"temperature": 0.0},
         {"hidden_noise": (-1.0, 1.0)},
+        {"hidden_noise": (2.0,)},
         {"output_noise": (2.0, -1.0)},
         {"output_noise": (2.0, (1.0, 1.0))},
         {"bias_variance": "no"},
@@ -226,8 +228,11 @@ def test_progress_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
     ],
     ids=str,
 )
-def test_bad_parameters_are_named(bad: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(bad))):
+def test_bad_parameters_are_named(bad: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before networks train, which takes long."""
+    monkeypatch.delattr(_start, "choose_penalty")
+    bad = {"init": "relu_network", **bad}
+    with pytest.raises(ValueError, match=list(bad)[-1]):
         quick(**bad).fit(X[:20], Y[:20])
 
 
@@ -280,6 +285,23 @@ def test_the_end_of_a_fit(sizes: tuple[int, ...]) -> None:
     assert not model.converged_
     model = quick(init="relu_network", max_iter=None).fit(X, Y)  # a few sweeps are intended
     assert model.n_iter_ == _variational.SWEEPS_OF_NETWORK
+    assert "not converged" not in model.summary()
+    with pytest.warns(ConvergenceWarning, match="raise max_iter.$"):
+        quick(solver="svi", accelerate=False, max_iter=1).fit(X, Y)
+
+
+def test_relu_starts_want_scaled_targets_and_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, choose = [], _start.choose_penalty
+
+    def note(*arguments: Any) -> Any:
+        used.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return choose(*arguments)
+
+    monkeypatch.setattr(_start, "choose_penalty", note)
+    model = quick(init="relu_network", scale_target=False)
+    with threadpool_limits(2, "blas"), pytest.warns(UserWarning, match="scale_target=True"):
+        model.fit(X, 1e6 * Y)
+    assert set(used) == {1}
 
 
 def test_interrupted_fits_keep_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,7 @@ def nodes_of(tree: Any) -> list[dict[str, Any]]:
     return [tree] * leaves + [node for each in tree.values() for node in nodes_of(each)]
 
 
+@pytest.mark.filterwarnings("ignore:the fit had exposures")
 @pytest.mark.parametrize("name", ["pruned", "batches", "classes", *PRACTICAL])
 def test_forged_files(name: str, tmp_path: Path) -> None:
     """Wrong types, shapes and values with a right digest: refused, or they predict numbers."""
@@ -203,6 +204,8 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "foreign.btn")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load(tmp_path / "nowhere.btn")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        persistence.save(tmp_path / "absent" / "model.btn", "compare", {})
     with pytest.raises(NotFittedError):
         BowTieNetwork().save(tmp_path / "unfitted")
     assert not (tmp_path / "unfitted").exists()

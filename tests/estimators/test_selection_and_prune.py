@@ -63,7 +63,7 @@ def test_selection_finds_the_columns(model: BowTieNetwork) -> None:
     assert 1 <= found.units[0] <= 5
     assert found.estimated_rate < 0.01
     assert 0.5 < found.keep_threshold <= 1.0
-    text = str(found)
+    text = repr(found)
     for words in ("columns: age, city", f"hidden units: {found.units[0]}", "false discovery rate"):
         assert words in text
     for rate in (0.0, 1.0, np.nan, "0.1"):

@@ -95,7 +95,8 @@ def test_counts_by_exposure(rng: np.random.Generator, tmp_path: Path) -> None:
     text = page_of(model, frame[100:], y[100:], path, exposure=years[100:], training=training)
     assert "too wide" not in text  # whole numbers hold more than stated
     result = assess(model, frame[100:], y[100:], exposure=years[100:], training=training)
-    blind = assess(model, frame[100:], y[100:])
+    with pytest.warns(UserWarning, match="the fit had exposures"):
+        blind = assess(model, frame[100:], y[100:])
     assert result.means["bow tie"]["crps"] < blind.means["bow tie"]["crps"]
 
 

@@ -86,7 +86,9 @@ def predict(
                 note(f"the model does not use {listed(rest)}; --id carries columns along.")
             if not n_rows and outcome == "counts" and exposure is None:
                 note("counts are for an exposure of 1: add --exposure COLUMN if rows differ.")
-            extra = {} if exposure is None else {"exposure": numbers_of(frame, exposure)}
+            extra: dict[str, Any] = {}
+            if outcome == "counts":
+                extra["exposure"] = 1.0 if exposure is None else numbers_of(frame, exposure)
             answers = pd.DataFrame(predictions(fitted, features, how_sure, levels, extra))
             table = pd.concat([frame[identify].reset_index(drop=True), answers], axis=1)
             table = table.map(no_formula).rename(columns=no_formula)

@@ -1,10 +1,10 @@
 """Square x of a half-Cauchy variable, density A / (π sqrt(x) (A² + x)) with A² the scale.
 
-It is a mixture of inverse gammas over a variable of its own,
+It is a mixture of inverse gammas over an auxiliary variable,
 
     x | nu ~ IG(½, 1/nu),   nu ~ IG(½, 1/A²),
 
-which makes q(x) q(nu) conjugate: q(x) is inverse gamma, and the best q(nu) beside it is
+which makes q(x) q(nu) conjugate: q(x) is inverse gamma, and the best q(nu) for it is
 IG(1, 1/A² + E[1/x]). That one is never stored: the functions below put it in, so that x alone
 stands where a generalised inverse Gaussian does.
 """
@@ -29,9 +29,9 @@ class HalfCauchy:
     scale: Array | float
 
     order: ClassVar[float] = -0.5
-    """Of x given nu, as a GIG."""
+    """Parameter of x given nu, as a GIG."""
     rate: ClassVar[float] = 0.0
-    """Of x given nu, as a GIG."""
+    """Parameter of x given nu, as a GIG."""
 
 
 def sample(p: HalfCauchy, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -40,7 +40,7 @@ def sample(p: HalfCauchy, rng: np.random.Generator, shape: tuple[int, ...]) -> n
 
 
 def update(p: HalfCauchy, count: int, half_squares: Array) -> GeneralizedInverseGaussian:
-    """q(x) of x beside `count` squared Gaussians of variance x, with h half their sum.
+    """q(x) of x with `count` squared Gaussians of variance x, with h half their sum.
 
     The updates q(x) = IG(a, E[1/nu] + h), a = ½ + count/2, and q(nu) = IG(1, 1/A² + E[1/x])
     meet where the scale of q(x) is A² y, y the positive root of

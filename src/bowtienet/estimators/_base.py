@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import starmap
@@ -13,13 +12,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from bowtienet import persistence
+from bowtienet._format import warn
 from bowtienet._params import share, whole
-from bowtienet.estimators._streams import Prepare, client_of
+from bowtienet.estimators._streams import Prepare, client_of, column_of
 from bowtienet.estimators.summary import describe
 from bowtienet.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
@@ -147,11 +148,7 @@ def open_training(
 
             facts = cluster.facts_of_partitions(client, source, reader)
         if facts.n_without_target:
-            warnings.warn(
-                f"{facts.n_without_target} rows without a target are left out.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn(f"{facts.n_without_target} rows without a target are left out.")
         rows, stream = facts.sample, Stream(source=source, reader=reader, facts=facts)
         stream = None if facts.n_rows == len(facts.keys) else stream
     name_targets(estimator, rows)
@@ -256,11 +253,24 @@ class Answers:
             draws = self.predict_dist(X).rvs(n_samples, rng)
         return np.moveaxis(draws, 0, -1)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictive mean.
+
+        Parameters
+        ----------
+        X : table (n, columns), or source
+            Rows.
+        y, sample_weight : arrays or names
+            Targets and weights of the rows, or the names of their columns in X.
+        """
+        X, y, sample_weight = named_columns(X, y, sample_weight)
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+
     def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean log density of targets, minus the NLL: higher is better."""
+        """Mean log density of targets, minus the NLL: higher is better; arguments as of `score`."""
+        X, y, sample_weight = named_columns(X, y, sample_weight)
         distribution = self.predict_dist(X)
-        targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        logs = distribution.logpdf(targets.reshape(distribution.mean().shape))
+        logs = distribution.logpdf(like_mean(y, distribution.mean()))
         logs = logs.reshape(len(logs), -1).sum(axis=1)
         return float(np.average(logs, weights=sample_weight))
 
@@ -281,6 +291,26 @@ class ClassAnswers:
         """The most probable class of each row."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy; y and sample_weight are arrays or names of columns of X."""
+        X, y, sample_weight = named_columns(X, y, sample_weight)
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+
+def named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, targets and weights, of which the last two may be names of columns."""
+    X, y = column_of(X, y)
+    X, sample_weight = column_of(X, sample_weight)
+    return X, y, sample_weight
+
+
+def like_mean(y: Any, mean: Floats) -> Floats:
+    """Targets in the shape of their predictive mean."""
+    targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    if targets.size != mean.size or len(targets) != len(mean):
+        raise ValueError(f"y must have the shape {mean.shape} of predictions, got {targets.shape}.")
+    return targets.reshape(mean.shape)
 
 
 def classes_of(
@@ -363,7 +393,11 @@ def _predict_nothing(estimator: Any) -> None:
     if is_classifier(estimator):
         answers, width = [estimator.predict_proba(table)], len(estimator.classes_)
     else:
-        answers, width = estimator.predict(table, return_std=True), len(estimator._target_names)
+        known = {"exposure": 1.0} if getattr(estimator, "_has_exposure", False) else {}
+        answers, width = (
+            estimator.predict(table, return_std=True, **known),
+            len(estimator._target_names),
+        )
     for answer in answers:
         if answer.shape not in ((n_rows,), (n_rows, width)):
             raise ValueError("its arrays do not go together")

@@ -14,20 +14,22 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import one_blas_thread, slices
+from bowtienet._format import warn
 from bowtienet._params import share
 from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import pose
-from bowtienet.estimators._base import Estimator, seed_of, sizes_of
-from bowtienet.estimators._streams import by_batches, joined, streamed_rows
+from bowtienet.estimators._base import Estimator, like_mean, seed_of, sizes_of
+from bowtienet.estimators._streams import by_batches, column_of, joined, streamed_rows
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.prediction.intervals import conformal_interval, conformal_level, conformal_scores
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import TrainingTable, exposure_of
+from bowtienet.tables.frames import separate
 from bowtienet.tables.representation import Representation, learn_representation
 from bowtienet.tables.sources import Stream
 from bowtienet.tables.views import VIEWS
@@ -45,7 +47,7 @@ class FittedEnsemble:
     representation: Representation
     ensemble: Ensemble
     precision: str
-    """Of the numbers of the table, "float32" or "float64"."""
+    """Type of the numbers of the table, "float32" or "float64"."""
 
 
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -62,7 +64,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""Of the parameters that the three classes have."""
+"""Constraints of the parameters that the three classes have."""
 
 
 class Practical(Estimator):
@@ -113,9 +115,14 @@ class Practical(Estimator):
 
     def _open(self, X: Any, exposure: Any = None) -> tuple[Floats, Floats]:
         """Standardised columns of new rows, and the logarithms of their exposures."""
+        if isinstance(exposure, str):
+            X, exposure, _ = separate(X, exposure)
+        if exposure is None:
+            exposure = 1.0
+            if getattr(self, "_has_exposure", False):
+                warn("the fit had exposures, and these answers are for 1: predict* take exposure.")
         inputs = self._inputs(X)
-        exposure = exposure_of(1.0 if exposure is None else exposure, len(inputs))
-        return inputs, np.log(exposure)
+        return inputs, np.log(exposure_of(exposure, len(inputs)))
 
     def _predictive(self, inputs: Floats, log_exposure: Floats) -> Any:
         """The predictive distribution of standardised rows."""
@@ -157,10 +164,10 @@ class Practical(Estimator):
         if calibration is None:
             scores = self._fitted.ensemble.scores
             return scores[:, 0] if self._single else scores
-        rows, targets = calibration
-        distribution = self._predictive(*self._open(rows))
-        known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
-        return conformal_scores(distribution, known.reshape(distribution.mean().shape))
+        rows, targets = column_of(*calibration)
+        # Rows for calibration have the exposure 1.
+        distribution = self._predictive(*self._open(rows, 1.0))
+        return conformal_scores(distribution, like_mean(targets, distribution.mean()))
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         return function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)

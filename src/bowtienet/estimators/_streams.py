@@ -14,6 +14,7 @@ from bowtienet.inference.ascend import Block, RowProvider, block_rows
 from bowtienet.inference.stochastic import Batches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables.door import TrainingTable, take_training
+from bowtienet.tables.frames import separate
 from bowtienet.tables.representation import Representation, standardize
 from bowtienet.tables.sources import (
     Source,
@@ -56,6 +57,14 @@ def by_batches(X: Any, answer: Callable[[Any], Any]) -> Any:
     if not answers:
         raise ValueError("the source has no rows: there is nothing to predict.")
     return joined(answers)
+
+
+def column_of(X: Any, values: Any) -> tuple[Any, Any]:
+    """Rows and their values, which may be the name of a column of a frame or a source."""
+    source = source_of(X) if isinstance(values, str) else None
+    if source is None:
+        return separate(X, values)[:2]
+    return X, np.concatenate([separate(batch, values)[1] for batch, _ in batches_of(source)])
 
 
 def joined(answers: list[Any]) -> Any:

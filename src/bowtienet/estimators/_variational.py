@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
-from bowtienet._format import count, duration, number
+from bowtienet._format import count, duration, number, warn
 from bowtienet.estimators._base import Estimator, name_targets, seed_of
 from bowtienet.estimators._start import FittedNetwork, begin_fit, scaled_rows
 from bowtienet.estimators._streams import Prepare, batches_of_stream, by_batches, provider_of
@@ -179,13 +178,8 @@ class VariationalNetwork(Estimator):
             return int(self.max_iter)
         return SWEEPS_OF_NETWORK if self.init == "relu_network" else 500
 
-    def _set(
-        self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None, stacklevel: int = 4
-    ) -> None:
-        """Attributes of a fit; members that broke down are left out.
-
-        Warnings are the user's, so many calls above.
-        """
+    def _set(self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None) -> None:
+        """Attributes of a fit; members that broke down are left out."""
         good = [i for i, history in enumerate(ascent.elbo_history) if history]
         if not good:
             raise ValueError(
@@ -193,11 +187,10 @@ class VariationalNetwork(Estimator):
                 "scale_target=True, or raise the temperature."
             )
         if len(good) < len(ascent.elbo_history):
-            warnings.warn(
+            warn(
                 f"{len(ascent.elbo_history) - len(good)} of {len(ascent.elbo_history)} members "
                 "broke down and are left out.",
                 RuntimeWarning,
-                stacklevel=stacklevel,
             )
         bounds = np.array([ascent.elbo_history[i][-1] for i in good])
         self._fitted = replace(
@@ -214,20 +207,24 @@ class VariationalNetwork(Estimator):
         self.n_iter_ = ascent.n_sweeps[good[best]]
         status = [ascent.status[i] for i in good]
         self.converged_ = all(each is Status.CONVERGED for each in status)
-        self._warn(status, stacklevel + 1)
+        self._warn(status)
 
-    def _warn(self, status: Sequence[Status], stacklevel: int) -> None:
-        is_intended = self.max_iter is None and self.init == "relu_network"
+    def _warn(self, status: Sequence[Status]) -> None:
         if Status.INTERRUPTED in status:
             said = f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has."
-        elif Status.ITERATION_LIMIT in status and not (is_intended and self.solver == "cavi"):
-            said = (
-                f"the bound was still rising after {self.n_iter_} iterations: a larger max_iter "
-                "goes on, accelerate=True climbs faster."
-            )
+        elif Status.ITERATION_LIMIT in status and not self._has_few_sweeps:
+            said = f"the bound was still rising after {self.n_iter_} iterations: raise max_iter."
+            if self.solver == "cavi" and not self.accelerate:
+                said = said[:-1] + ", or use accelerate=True."
         else:
             return
-        warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
+        warn(said, ConvergenceWarning)
+
+    @property
+    def _has_few_sweeps(self) -> bool:
+        """Whether the fit made the few sweeps from ReLU networks that are the default."""
+        is_default = self.max_iter is None and self.init == "relu_network"
+        return is_default and self.solver == "cavi" and self.n_iter_ == SWEEPS_OF_NETWORK
 
     def _progress(self) -> Any:
         """A callback that prints the bound every second or so; None without `verbose`."""
@@ -373,7 +370,7 @@ class VariationalNetwork(Estimator):
         fitted = replace(fitted, model=model, posterior=start, inputs=kept, stochastic=None)
         ascent = self._ascend(fitted, rows, max(self._sweeps(), self.n_iter_))
         smaller: Self = copy(self).set_params(n_members=1)
-        smaller._set(fitted, ascent, rows, stacklevel=3)
+        smaller._set(fitted, ascent, rows)
         smaller.kept_columns_ = np.unique(fitted.representation.owners[kept])
         return smaller
 
@@ -383,12 +380,10 @@ class VariationalNetwork(Estimator):
         # From this temperature on the rate was near what was measured on planted tables.
         is_safe = self.init != "relu_network" and self.temperature >= 0.1
         if not (is_safe and self.converged_):
-            warnings.warn(
+            warn(
                 "the false discovery rate means nothing for this fit: only converged fits from "
                 "random starts came near it on planted tables, "
-                f"{type(self).__name__}.as_in_paper(accelerate=True, max_iter=3000).",
-                UserWarning,
-                stacklevel=3,
+                f"{type(self).__name__}.as_in_paper(accelerate=True, max_iter=3000)."
             )
         alone = network(self._fitted.posterior, self._best)
         return select(self._fitted.model, alone, false_discovery_rate)

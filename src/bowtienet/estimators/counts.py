@@ -26,7 +26,7 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
 
     The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
     noise whose dispersion is fitted to held-out rows. An exposure (time, area, people) multiplies
-    the rate.
+    the rate; `score`, `log_score` and `sample_y` are for an exposure of 1.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
             As for `BowTieRegressor.fit`.
         y : array (n,) or name
             Whole numbers from 0 on, or the name of their column in the frame X.
-        exposure : array (n,), optional
+        exposure : array (n,) or name, optional
             Positive exposure of each row; 1 if absent. Not for sources.
         """
         self._validate_params()
@@ -118,7 +118,7 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
         ----------
         X, coverage, method, calibration :
             As for `BowTieRegressor.predict_interval`; calibration rows have the exposure 1.
-        exposure : array (n,) or float, optional
+        exposure : array (n,), float or name, optional
             Positive exposures; 1 if absent.
         """
         return self._interval(X, coverage, method, calibration, exposure)

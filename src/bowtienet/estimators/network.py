@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr
+from scipy.special import entr, expit, ndtr
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -16,6 +16,7 @@ from bowtienet.distributions.gated import PROBITS
 from bowtienet.estimators._base import (
     Answers,
     ClassAnswers,
+    Components,
     check_classes,
     classes_of,
     numbered,
@@ -57,7 +58,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""Of the parameters that both classes have."""
+"""Constraints of the parameters that both classes have."""
 
 
 class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
@@ -342,15 +343,36 @@ class BowTieNetworkClassifier(ClassAnswers, ClassifierMixin, VariationalNetwork)
         """Probabilities (n, classes) for a table: means over q and the members."""
         return np.asarray(by_batches(X, self._probabilities))
 
+    def predict_components(self, X: Any) -> Components:
+        """Probabilities, and their entropy in nats: epistemic (weights, members) and noise.
+
+        The noise is the mean entropy over 50 draws of what the weights leave open.
+        """
+        return Components(*by_batches(X, self._components))
+
+    def _components(self, X: Any) -> tuple[Floats, Floats, Floats]:
+        moments, _ = self._moments(X)
+        deviation, mean = np.sqrt(moments.epistemic), self._probabilities(X)
+        half = np.random.default_rng(0).standard_normal((25, deviation.shape[-1]))
+        noise = np.zeros(len(mean))
+        for draw in (*half, *-half):
+            each = self._by_member(moments.mean + draw * deviation, moments.chance)
+            noise += self._fitted.member_weights @ entr(each).sum(axis=-1) / (2.0 * len(half))
+        total = entr(mean).sum(axis=1)
+        noise = np.minimum(noise, total)
+        return mean, total - noise, noise
+
     def _probabilities(self, X: Any) -> Floats:
         moments, _ = self._moments(X)
-        variance = moments.epistemic + moments.chance
-        if len(self.classes_) == 2:
-            second = _mean_sigmoid(moments.mean[..., 0], variance[..., 0])
-            each = np.stack([1.0 - second, second], axis=-1)
-        else:
-            each = _mean_logistic_softmax(moments.mean, variance)
+        each = self._by_member(moments.mean, moments.epistemic + moments.chance)
         return np.asarray(np.tensordot(self._fitted.member_weights, each, axes=1))
+
+    def _by_member(self, mean: Floats, variance: Floats) -> Floats:
+        """Probabilities (M, n, classes) by moments of the outputs."""
+        if len(self.classes_) > 2:
+            return _mean_logistic_softmax(mean, variance)
+        second = _mean_sigmoid(mean[..., 0], variance[..., 0])
+        return np.stack([1.0 - second, second], axis=-1)
 
 
 def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:

@@ -19,7 +19,7 @@ from bowtienet.prediction.variational import sample_layers
 from bowtienet.tables.representation import Representation
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Selection:
     """Columns, units and weights that matter, at a false discovery rate."""
 
@@ -36,7 +36,7 @@ class Selection:
     estimated_rate: float
     """The estimated share of wrong signs among them."""
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         names = ", ".join(self.columns) if self.columns else "none"
         units = "-".join(map(str, self.units)) or "no hidden layers"
         return (
@@ -74,6 +74,8 @@ def _networks(estimator: Any) -> list[str]:
     fitted = estimator._fitted
     widths = "-".join(map(str, fitted.model.architecture.widths))
     ended = "converged" if estimator.converged_ else "not converged"
+    if estimator._has_few_sweeps and not estimator.converged_:
+        ended = "as many as the default makes from ReLU networks"
     terms = estimator.elbo_terms_
     return [
         f"{type(estimator).__name__}: {count(n_networks(fitted.posterior), 'member')} of {widths} "

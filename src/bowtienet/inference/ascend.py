@@ -96,7 +96,7 @@ class Ascent:
     elbo_terms: ElboTerms
     """NaN for networks whose bound never was finite."""
     elbo_history: tuple[tuple[float, ...], ...]
-    """For each network the bound after every accepted sweep."""
+    """The bound of each network after every accepted sweep."""
     n_sweeps: tuple[int, ...]
     """All sweeps of each network, also those that were undone."""
     status: tuple[Status, ...]
@@ -209,7 +209,7 @@ def ascend(
     -------
     Ascent
         Whatever ended the fit. Ctrl-C ends it with the last accepted state, and is raised where
-        there is none yet.
+        no sweep is complete.
     """
     count = n_networks(posterior)
     blocks = build_blocks(rows, model, count) if isinstance(rows, Rows) else ()

@@ -1,13 +1,13 @@
 """Section 3.2 of the paper, "VI with EM": the hyperparameter of the global shrinkage.
 
 One number, shared by all layers, is set to the maximum of Σ_l E[log p(tau_l)]; the local priors
-stay fixed. q(tau) keeps its own parameters: only the prior moves.
+stay fixed. q(tau) keeps its parameters: only the prior moves.
 
     inverse gamma      scale = (L+1)(-p) / Σ E[1/tau]
     gamma              rate  = (L+1) p / Σ E[tau]
     inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
     any other GIG      rate by a safeguarded search in one dimension
-    half-Cauchy        scale where Σ A² E[1/tau] / (1 + A² E[1/tau]) = (L+1)/2, with q(nu) beside it
+    half-Cauchy        scale where Σ A² E[1/tau] / (1 + A² E[1/tau]) = (L+1)/2, with its q(nu)
 
 M networks on the leading axis have a hyperparameter each. With it moves the parameter that an
 outcome has.

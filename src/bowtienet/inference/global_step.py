@@ -138,7 +138,7 @@ def update_slab(model: BowTieModel, factors: Posterior) -> Posterior:
 def update_shared_covariance(factors: Posterior, *, by_row: bool = False) -> Posterior:
     """S_L^{-1} = diag(E[1/eta²_L]) + Σ_d E[1/eta²_{L+1,d}] E[W_d'W_d], the same for every row.
 
-    There is none where the precision of the outcome differs between rows.
+    It does not exist where the precision of the outcome differs between rows.
     """
     if len(factors.layers) == 1 or by_row:
         return replace(factors, shared_covariance=None)

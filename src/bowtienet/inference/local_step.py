@@ -162,7 +162,7 @@ def settle(
     """Local factors from a forward pass on, iterated until nothing moves by more than `tolerance`.
 
     The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
-    row stops by itself, so that what it gets does not depend on the rows beside it.
+    row stops by itself, so that what it gets does not depend on the other rows.
     """
     factors = for_rows(factors)
     memory = initialize_local(model, factors, inputs, targets)

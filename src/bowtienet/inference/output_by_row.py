@@ -23,9 +23,9 @@ from bowtienet.posterior.factors import Covariances, LayerFactors
 
 
 def squares_by_row(layers: Sequence[LayerFactors]) -> Array | tuple[Array, Array]:
-    """E[W'W] of the outputs beside the noise of the last hidden layer.
+    """E[W'W] of the outputs, with the noise of the last hidden layer.
 
-    Of several outputs diag(E[1/eta²_L]), then E[W_d'W_d] of each, (D_out + 1, D²). With one output
+    For several outputs diag(E[1/eta²_L]), then E[W_d'W_d] of each, (D_out + 1, D²). With one output
     no row needs an inverse: where H = diag(E[1/eta²_L])^{-½} and H E[W'W] H = U diag(l) U',
     S_n = V diag(1 / (1 + c p_n l)) V' with the axes V = H U (D, D). Those and l (D,) are returned.
     """

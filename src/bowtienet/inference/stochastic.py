@@ -46,7 +46,7 @@ WINDOW = 40
 """Fewest steps whose bounds are averaged; half of the rows are visited in a window."""
 
 Batches: TypeAlias = Callable[[int], Iterable[Rows]]
-"""The batches of a pass, given its number: all rows once, in an order of its own."""
+"""The batches of a pass, given its number: all rows once, each pass in another order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def ascend_stochastic(
     -------
     Ascent, StochasticState
         The history holds the noisy bound of every step. Ctrl-C keeps the last complete step, and is
-        raised where there is none.
+        raised before the first.
     """
     history: list[NDArray[np.float64]] = []
     status, terms, heaviest, still = Status.ITERATION_LIMIT, None, 0.0, 0

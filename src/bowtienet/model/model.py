@@ -150,6 +150,8 @@ def default_scales(rows: Rows, outcome: Outcome = GAUSSIAN) -> tuple[float, floa
 def _noise(
     value: tuple[float, float | Sequence[float] | Floats], name: str, n_outputs: int
 ) -> InverseGamma:
+    if len(value) != 2:
+        raise ValueError(f"{name} must be a pair, concentration and scale, got {value!r}.")
     concentration, scale = value
     scales = np.asarray(scale, dtype=float)
     if scales.shape not in ((), (n_outputs,)) or not np.all((scales > 0.0) & np.isfinite(scales)):

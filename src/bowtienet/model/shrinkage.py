@@ -9,7 +9,7 @@ tau (one per layer) and psi (one per weight) play the same part: given the other
 
 The orders of the posteriors are therefore known from the start and never move, which is why no
 E[log x] is ever needed: in the ELBO those of the weights' prior cancel those of p and q exactly.
-The half-Cauchy is an inverse gamma, order -½, whose scale has a distribution of its own.
+The half-Cauchy is an inverse gamma, order -½, whose scale is random.
 
 The regularised horseshoe multiplies the prior of each weight by exp(-W²/(2c²)), c² a slab of its
 own: a pseudo-observation of zero.
@@ -44,7 +44,7 @@ FAMILIES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "regularized_horseshoe": ({"scale": 1.0}, {}),
     "gaussian": ({"scale": 1.0}, {}),
 }
-"""By name: the parameters that are free, with their defaults, and those that make the family."""
+"""Free parameters of each name, with their defaults, and those that make the family."""
 
 
 @dataclass(frozen=True)

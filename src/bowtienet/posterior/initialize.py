@@ -41,10 +41,10 @@ from bowtienet.posterior.factors import LayerFactors, Posterior
 Floats = NDArray[np.float64]
 
 START_VARIANCE = 0.01
-"""The paper's, of every weight."""
+"""The paper's variance of every weight."""
 NETWORK_VARIANCE = 1e-6
-"""Of the weights of a given network: little compared with the noise, also where there is hardly
-any, or the first sweep forgets the network."""
+"""Variance of the weights of a given network: small compared with the noise, even where that is
+nearly zero, or the first sweep forgets the network."""
 
 
 def initialize(

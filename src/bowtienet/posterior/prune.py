@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 def prune(
     model: BowTieModel, posterior: Posterior, selection: NetworkSelection
 ) -> tuple[BowTieModel, Posterior]:
-    """The selected part of a single network (M = 1), in arrays of its own size.
+    """The selected part of a single network (M = 1), in smaller arrays.
 
     Its inputs are the selected columns of the old ones. Without any it is a constant, and has no
     hidden layers.

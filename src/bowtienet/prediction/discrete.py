@@ -24,7 +24,7 @@ from bowtienet.prediction.components import checked_levels
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ClassMixture:
     """Probabilities of C classes for n rows."""
 
@@ -32,6 +32,10 @@ class ClassMixture:
     """w (K,), non-negative with sum one."""
     probabilities: Floats
     """p (K, n, C)."""
+
+    def __repr__(self) -> str:
+        n_rows, n_classes = self.probabilities.shape[1:]
+        return f"<ClassMixture for {n_rows} rows and {n_classes} classes>"
 
     def mean(self) -> Floats:
         """P (n, C)."""
@@ -51,7 +55,7 @@ class ClassMixture:
             return np.asarray(np.log(mean[np.arange(len(mean)), np.asarray(labels, dtype=int)]))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CountMixture:
     """Mixtures of K negative binomial distributions for n rows.
 
@@ -73,6 +77,9 @@ class CountMixture:
     """m (K, n)."""
     dispersion: Floats
     """α (K,) or (K, n)."""
+
+    def __repr__(self) -> str:
+        return f"<CountMixture for {self.means.shape[1]} rows>"
 
     def mean(self) -> Floats:
         """E[y] = Σ w m."""
@@ -122,8 +129,9 @@ class CountMixture:
         low, high = self.ppf([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
         return low, high
 
-    def rvs(self, size: int, rng: np.random.Generator) -> Floats:
+    def rvs(self, size: int, rng: int | np.random.Generator | None = None) -> Floats:
         """Draws (size, n), each row for itself."""
+        rng = np.random.default_rng(rng)
         n = self.means.shape[1]
         chosen = rng.choice(len(self.weights), p=self.weights, size=(size, n))
         alpha = np.broadcast_to(self._alpha(), self.means.shape)[chosen, np.arange(n)]

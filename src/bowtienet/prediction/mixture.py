@@ -35,7 +35,7 @@ _CACHED = 2**16
 """Numbers in the largest temporary array, 512 kB: many passes over what stays in the cache."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Mixture:
     """Mixtures of K Gaussians for rows of shape `base`, (n,) or (n, targets).
 
@@ -67,6 +67,9 @@ class Mixture:
     """Different g, of one target for rows (n,); none: all is in the unit of y."""
     warp_of: tuple[int, ...] = ()
     """The warp of each component."""
+
+    def __repr__(self) -> str:
+        return f"<Mixture of {len(self.weights)} components, shape {self.means.shape[1:]}>"
 
     @property
     def deviations(self) -> Floats:
@@ -130,8 +133,9 @@ class Mixture:
         low, high = self.ppf([0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
         return low, high
 
-    def rvs(self, size: int, rng: np.random.Generator) -> Floats:
+    def rvs(self, size: int, rng: int | np.random.Generator | None = None) -> Floats:
         """Draws ``(size, *base)``, each row for itself."""
+        rng = np.random.default_rng(rng)
         base = self.means.shape[1:]
         flat = self.means.reshape(len(self.weights), -1)
         shape, columns = (size, flat.shape[1]), np.arange(flat.shape[1])

@@ -43,7 +43,9 @@ def importances(
 def _related(model: Any, X: Any, names: list[Any], most: int) -> list[Any]:
     """Columns whose standardised numbers have the largest correlations with predictions."""
     inputs, owners = model._inputs(X), model._fitted.representation.owners
-    answer = getattr(model, "predict_proba", model.predict)(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the fit had exposures")  # rates are related
+        answer = getattr(model, "predict_proba", model.predict)(X)
     answer = np.asarray(answer, dtype=float).reshape(len(inputs), -1)
     answer, inputs = answer - answer.mean(axis=0), inputs - inputs.mean(axis=0)
     size = np.linalg.norm(inputs, axis=0)

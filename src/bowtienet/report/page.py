@@ -147,6 +147,7 @@ def _drawn(draw: Any, *args: Any) -> str:
     }
     with rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the page's fonts have them
+        warnings.filterwarnings("ignore", message="the fit had exposures")  # bands are for 1
         figure = Figure(figsize=(5.6, 4.2), layout="constrained")
         draw(*args, ax=figure.subplots())
         stream, kind = io.BytesIO(), "svg+xml"

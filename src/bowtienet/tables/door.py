@@ -121,8 +121,13 @@ def open_batch(
     """As `open_rows`: rows with targets and weight, if any, and the number without a target."""
     refuse_others(X)
     X, y, target_names = separate(X, y)
+    row_names = [name for name in (sample_weight, exposure) if isinstance(name, str)]
     if isinstance(sample_weight, str):
         X, sample_weight, _ = separate(X, sample_weight)
+    if isinstance(exposure, str):
+        X, exposure, _ = separate(X, exposure)
+    if reset:
+        estimator._row_names = tuple(row_names)
     table = open_features(estimator, X, reset=reset)
     if y is None:
         raise ValueError(
@@ -156,14 +161,14 @@ def open_batch(
 
 
 def open_known(estimator: Any, X: Any) -> Table:
-    """New rows with the columns of the fit; other columns of the targets' names are left out."""
+    """New rows with the columns of the fit; targets, weights and exposures of it are left out."""
     if isinstance(X, Table):
         return X
     refuse_others(X)
     frame = frame_of(X)
-    names = getattr(estimator, "_target_names", ())
+    names = (*getattr(estimator, "_target_names", ()), *getattr(estimator, "_row_names", ()))
     if frame is not None:
-        # A target given apart may have the name of a feature.
+        # Targets, weights and exposures given apart may have the name of a feature.
         features = getattr(estimator, "feature_names_in_", ())
         extra = [name for name in names if name in frame.columns and name not in features]
         X = frame.drop(extra).to_native() if extra else X
