@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -79,9 +78,14 @@ def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
         return problem.stream.run(trainings)
     with ThreadPoolExecutor(problem.jobs) as pool:
         try:
-            return list(pool.map(operator.call, trainings))
+            futures = [pool.submit(training) for training in trainings]
+            # A Ctrl-C that comes just before the main thread sleeps would wake it no more.
+            while wait(futures, timeout=0.5).not_done:
+                pass
+            return [future.result() for future in futures]
         except KeyboardInterrupt:
             problem.progress.interrupted.set()
+            pool.shutdown(cancel_futures=True)
             raise
 
 
