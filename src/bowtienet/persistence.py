@@ -70,7 +70,7 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
 def containers(roots: Sequence[type]) -> dict[str, type]:
     """Dataclasses that the roots may hold by the types of their fields, and the roots.
 
-    For an abstract type these are its concrete subclasses.
+    For an abstract type these are its concrete subclasses in this library.
     """
     found: dict[str, type] = {}
     waiting = list(roots)
@@ -80,7 +80,8 @@ def containers(roots: Sequence[type]) -> dict[str, type]:
         if not isinstance(kind, type) or kind.__name__ in found:
             continue
         if isabstract(kind):
-            waiting += kind.__subclasses__()
+            ours = (cls for cls in kind.__subclasses__() if cls.__module__.startswith("bowtienet."))
+            waiting += ours
         elif is_dataclass(kind):
             found[kind.__name__] = kind
             waiting += _types(kind).values()
