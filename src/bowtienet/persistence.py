@@ -80,8 +80,8 @@ def containers(roots: Sequence[type]) -> dict[str, type]:
         if not isinstance(kind, type) or kind.__name__ in found:
             continue
         if isabstract(kind):
-            ours = (cls for cls in kind.__subclasses__() if cls.__module__.startswith("bowtienet."))
-            waiting += ours
+            subclasses: list[type] = kind.__subclasses__()
+            waiting += [each for each in subclasses if each.__module__.startswith("bowtienet.")]
         elif is_dataclass(kind):
             found[kind.__name__] = kind
             waiting += _types(kind).values()
