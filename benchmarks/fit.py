@@ -237,7 +237,7 @@ def draw(records: Iterable[Record], path: Path) -> None:
         axis.set_xlabel(label)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("processor seconds")
-    axes[0].legend()
+    axes[1].legend(loc="lower right", fontsize="small")
     figure.savefig(path, dpi=150)
 
 
