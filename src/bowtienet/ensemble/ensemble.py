@@ -72,13 +72,18 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
         chances = softmax(said / spread[:, None, None], axis=2)
         return ClassMixture(weights=weights, probabilities=chances)
     offset = 0.0 if log_exposure is None else log_exposure
-    means = np.exp(said[:, :, 0] + offset)
+    means = rates_of(said[:, :, 0] + offset)
     return CountMixture(weights=weights, means=means, dispersion=spread)
 
 
 def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
     """Inputs of networks by view, and of the linear recipe, from standardised columns."""
     return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
+
+
+def rates_of(logs: Floats) -> Floats:
+    """Rates of counts from their logarithms, at most e^60: forecasts far outside would overflow."""
+    return np.exp(np.minimum(logs, 60.0))
 
 
 def member_outputs(ensemble: Ensemble, seen: dict[str, NDArray]) -> Iterator[Floats]:

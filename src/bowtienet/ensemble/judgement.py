@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import betaln, gammaln, log_softmax, softmax
 
-from bowtienet.ensemble.ensemble import mixture_of
+from bowtienet.ensemble.ensemble import mixture_of, rates_of
 from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.problem import Problem
 from bowtienet.ensemble.stacking import Stack, stack, stack_likelihoods
@@ -134,7 +134,7 @@ def _gate_inputs(problem: Problem) -> Floats:
 
 def _rates(problem: Problem, outputs: Floats) -> Floats:
     """Expected counts (R, m)."""
-    return np.exp(outputs[:, :, 0] + problem.targets[problem.held, 1:].sum(axis=1))
+    return rates_of(outputs[:, :, 0] + problem.targets[problem.held, 1:].sum(axis=1))
 
 
 def _judge_numbers(
