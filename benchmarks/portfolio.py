@@ -122,7 +122,7 @@ HEAD = """# The portfolio, one change at a time
 Written by `python -m benchmarks portfolio`. Each line changes one constant or parameter of
 `BowTieRegressor`; changes of the negative log-likelihood and of log RMSE (in per cent) against the
 defaults are paired by split, means over {tables} tables of {low} to {high} training rows, ± their
-standard errors over splits; coverage is that of 90 % intervals; seconds are processor seconds of
+standard errors if there are several splits; coverage is that of 90 % intervals; seconds are processor seconds of
 all fits over those of the defaults. Splits are from 500 on.
 
 """
@@ -146,7 +146,8 @@ def page(records: Iterable[Record]) -> str:
             for v in (variant, "defaults")
         )
         worse = new["nll"] - first["nll"], 100.0 * np.log(new["rmse"] / first["rmse"])
-        cells = [f"{x.mean():+.3f} ± {_error(x):.3f}" for x in worse]
+        errors = [f" ± {_error(x):.3f}" if len(cases) > 1 else "" for x in worse]
+        cells = [f"{x.mean():+.3f}{error}" for x, error in zip(worse, errors, strict=True)]
         ratio = new["seconds"].sum() / first["seconds"].sum()
         lines.append(
             f"| {variant} | {len(cases)} | {' | '.join(cells)} | {new['coverage'].mean():.3f} | "
@@ -161,8 +162,6 @@ def page(records: Iterable[Record]) -> str:
 
 def _error(changes: np.ndarray) -> float:
     """Standard error of the mean over tables, from the splits of each."""
-    if changes.shape[1] < 2:
-        return float("nan")
     return float(np.sqrt(np.mean(changes.var(axis=1, ddof=1)) / changes.size))
 
 
