@@ -122,8 +122,8 @@ HEAD = """# The portfolio, one change at a time
 Written by `python -m benchmarks portfolio`. Each line changes one constant or parameter of
 `BowTieRegressor`; changes of the negative log-likelihood and of log RMSE (in per cent) against the
 defaults are paired by split, means over {tables} tables of {low} to {high} training rows, ± their
-standard errors if there are several splits; coverage is that of 90 % intervals; seconds are processor seconds of
-all fits over those of the defaults. Splits are from 500 on.
+standard errors if there are several splits; coverage is that of 90 % intervals; seconds are
+processor seconds of all fits over those of the defaults. Splits are from 500 on.
 
 """
 
