@@ -244,7 +244,7 @@ def _add_counts(graph: _Graph, ensemble: Ensemble, inputs: _Value, has_exposure:
     """Moments of a mixture of negative binomial distributions."""
     logs = graph("Log", graph.input("exposure")) if has_exposure else 0.0
     outputs, weights, dispersion = _all_members(graph, ensemble, inputs)
-    rates = graph("Exp", outputs + logs)
+    rates = graph("Exp", graph("Min", outputs + logs, np.float64(60.0)))
     mean = graph.sum(rates * weights, 0)
     apart, noise = rates - mean, rates + rates * rates * dispersion
     variance = graph.sum((apart * apart + noise) * weights, 0)
