@@ -18,8 +18,8 @@ LINEAR = "linear"
 def widths(n_rows: int, effort: str) -> tuple[int, ...]:
     """Hidden layers of all networks, if the user does not say.
 
-    Of fewer than a thousand rows a second layer takes twice the time and gains little; of more it
-    halves the error of smooth functions (docs/measurements/portfolio.md).
+    With fewer than a thousand rows a second layer takes twice the time for little gain; with more
+    it may halve the error of smooth functions (docs/measurements/portfolio.md).
     """
     if effort == "best":
         return (64, 64) if n_rows < 5_000 else (128, 64)
