@@ -1,12 +1,13 @@
 """Rows beyond memory: what a fit of a folder of Parquet takes and reaches, here and on a cluster.
 
-python -m benchmarks streams --rows 2000000 --page docs/measurements/streams.md
+python -m benchmarks streams --rows 2000000 10000000 --page docs/measurements/streams.md
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import signal
 import tempfile
 import threading
@@ -20,13 +21,18 @@ import numpy as np
 import psutil
 
 from benchmarks.fit import smooth
-from bowtienet import BowTieRegressor
-from bowtienet.estimators.network import BowTieNetwork
+from bowtienet import BowTieNetwork, BowTieRegressor, load
 from bowtienet.tables import sources
 
+Row = tuple[Any, ...]
+"""Name, seconds, peak, RMSE and mean log density."""
 COLUMNS, FILE_ROWS, TEST_ROWS, NOISE = 20, 100_000, 100_000, 0.3
 FEW = 100_000
 """Rows of the fit in memory beside it, and of the folder for sums."""
+LIMIT = 1_000
+"""Megabytes that fits and predictions of the folder may take beyond what the start has."""
+MODELS = 10_000
+"""Models that are saved, loaded and dropped."""
 CLUSTER_SAMPLE = 5_000
 """Rows that networks start from where sums are compared, so that there are many more."""
 
@@ -74,6 +80,20 @@ def measured() -> Iterator[Measured]:
         result.seconds = time.perf_counter() - began
 
 
+@contextmanager
+def limited() -> Iterator[None]:
+    """Beyond `LIMIT` more megabytes the system refuses memory to this process."""
+    # Its own pool reserves much more than it uses, and the system counts that.
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + LIMIT * 1_000_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
 def scores(predict: Callable[[Any], Any], X: Any, y: np.ndarray) -> float:
     return float(np.sqrt(np.mean((np.asarray(predict(X)) - y) ** 2)))
 
@@ -84,26 +104,43 @@ def few_of(folder: Path) -> Any:
     return pd.read_parquet(folder / "00000.parquet")
 
 
-def fits(folder: Path, X: Any, y: np.ndarray) -> list[tuple[Any, ...]]:
-    """Name, rows, seconds, peak, RMSE and mean log density."""
-    results: list[tuple[Any, ...]] = []
-    with measured() as cost:
+def of_folder(folder: Path, count: int, X: Any, y: np.ndarray) -> list[Row]:
+    """A fit and predictions within `LIMIT`."""
+    with limited(), measured() as cost:
         model = BowTieRegressor(effort="fast", random_state=0).fit(folder, "y")
     found = scores(model.predict, X, y), model.log_score(X, y)
-    results.append(("folder, effort='fast'", cost.seconds, cost.peak, *found))
-    with measured() as cost:
+    results: list[Row] = [(f"folder of {count:,} rows", cost.seconds, cost.peak, *found)]
+    with limited(), measured() as cost:
         predicted = model.predict(folder)
-    results.append((f"prediction of the {len(predicted)} rows", cost.seconds, cost.peak, "", ""))
+    name = f"its prediction of those {len(predicted):,} rows"
+    return [*results, (name, cost.seconds, cost.peak, "", "")]
+
+
+def in_memory(folder: Path, X: Any, y: np.ndarray) -> list[Row]:
+    """What a hundredth of the rows gives, and LightGBM with all of them."""
     few = few_of(folder)[:FEW]
     with measured() as cost:
         model = BowTieRegressor(effort="fast", random_state=0).fit(few, "y")
     found = scores(model.predict, X, y), model.log_score(X, y)
-    results.append((f"{len(few)} of its rows in memory", cost.seconds, cost.peak, *found))
-    results.append(lightgbm(folder, X, y))
-    return results
+    name = f"{len(few):,} of its rows in memory"
+    return [(name, cost.seconds, cost.peak, *found), lightgbm(folder, X, y)]
 
 
-def lightgbm(folder: Path, X: Any, y: np.ndarray) -> tuple[Any, ...]:
+def models(X: Any, y: np.ndarray) -> Row:
+    """What models leave behind that are saved, loaded, predict a row and go."""
+    model = BowTieRegressor(effort="fast", random_state=0).fit(X[:200], y[:200])
+    with tempfile.TemporaryDirectory() as folder, measured() as cost:
+        for number in range(MODELS):
+            if number == MODELS // 10:  # the first ones fill caches
+                start = psutil.Process().memory_info().rss
+            model.save(Path(folder) / "model.btn")
+            load(Path(folder) / "model.btn").predict(X[:1])
+        growth = (psutil.Process().memory_info().rss - start) / 1e6
+    name = f"{MODELS:,} models saved, loaded and dropped; the last 90 % leave {growth:.1f} MB"
+    return name, cost.seconds, cost.peak, "", ""
+
+
+def lightgbm(folder: Path, X: Any, y: np.ndarray) -> Row:
     """All rows in memory, its own number of threads held to one."""
     import pandas as pd
     from lightgbm import LGBMRegressor
@@ -116,12 +153,12 @@ def lightgbm(folder: Path, X: Any, y: np.ndarray) -> tuple[Any, ...]:
     return "LightGBM, all rows in memory", cost.seconds, cost.peak, scores(model.predict, X, y), ""
 
 
-def on_cluster(folder: Path, X: Any, y: np.ndarray) -> list[tuple[Any, ...]]:
+def on_cluster(folder: Path, X: Any, y: np.ndarray) -> list[Row]:
     """Two workers of one thread, one of which is killed twice in each fit."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    results: list[tuple[Any, ...]] = []
+    results: list[Row] = []
     options = {
         "n_workers": 2,
         "threads_per_worker": 1,
@@ -171,14 +208,16 @@ def killing(cluster: Any) -> Iterator[None]:
         thread.join()
 
 
-def page(results: list[tuple[Any, ...]], count: int) -> str:
+def page(results: list[Row], counts: list[int]) -> str:
+    files = COLUMNS * 8 * max(counts) / 1e9
     lines = [
         "# Rows beyond memory",
         "",
-        f"`python -m benchmarks streams --rows {count}`: a folder of Parquet with {count} rows of "
-        f"{COLUMNS} normal columns, of which five matter, and noise {NOISE}; "
-        f"{TEST_ROWS} new rows; one core. Memory is the peak above the start, of the process that "
-        "fits.",
+        f"`python -m benchmarks streams --rows {' '.join(map(str, counts))}`: folders of Parquet "
+        f"with {COLUMNS} normal columns, of which five matter, and noise {NOISE}; {TEST_ROWS:,} "
+        'new rows; `effort="fast"`, one core. Memory is the peak above the start, of the process '
+        f"that fits. While it fits or predicts a folder (the largest has {files:.1f} GB), the "
+        f"system refuses it more than {LIMIT:,} MB beyond what it has at the start.",
         "",
         "| fit | seconds | memory, MB | RMSE | mean log density |",
         "|---|---|---|---|---|",
@@ -191,7 +230,7 @@ def page(results: list[tuple[Any, ...]], count: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks streams", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 10_000_000])
     parser.add_argument("--folder", type=Path, help="for the files; a temporary one by default")
     parser.add_argument("--page", type=Path)
     given = parser.parse_args()
@@ -201,11 +240,18 @@ def main() -> None:
 
     test = pd.DataFrame(rows(999_999, TEST_ROWS))
     X, y = test.drop(columns="y"), test["y"].to_numpy()
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        write_folder(folder, given.rows)
-        results = fits(folder, X, y)
-        results += on_cluster(folder, X, y)
+    results = []
+    for count in given.rows:
+        with tempfile.TemporaryDirectory(dir=given.folder) as name:
+            folder = Path(name)
+            write_folder(folder, count)
+            results += of_folder(folder, count, X, y)
+            print(page(results, given.rows), flush=True)
+            if count == max(given.rows):
+                results += in_memory(folder, X, y)
+                print(page(results, given.rows), flush=True)
+                results += on_cluster(folder, X, y)
+    results.append(models(X, y))
     write(page(results, given.rows), given.page)
 
 
