@@ -9,6 +9,8 @@ no choice are the files of `evidence_only` in the folder of the environment vari
 
 from __future__ import annotations
 
+import importlib.resources
+import importlib.util
 import itertools
 import math
 import os
@@ -27,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
 
 from benchmarks import classes, fit, portfolio, select_features, selection
-from benchmarks._ladder import METHODS, own
+from benchmarks._ladder import METHODS, QUOTED, own
 from benchmarks._run import Record, options, read, rewrite, run
 from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.paper import gaussian_scores
@@ -53,6 +55,11 @@ class Table(NamedTuple):
     rows: int
     """For training."""
 
+    @property
+    def splits(self) -> int:
+        """Ten, of large tables three."""
+        return 10 if self.rows <= 9_000 else 3
+
 
 def table_of(kind: str, group: str, function: Callable[..., Split], *arguments: Any) -> Table:
     """A table by its splits, function(*arguments, seed)."""
@@ -65,63 +72,42 @@ def table_of(kind: str, group: str, function: Callable[..., Split], *arguments: 
 
 @cache
 def evidence_only() -> tuple[dict[str, Table], tuple[str, ...]]:
-    """Tables that took part in no choice, and what is missing of them."""
-    folder = Path(os.environ.get("BOWTIENET_DATA", "")) / "evidence_only"
-    tables, missing = {}, []
-    for path in sorted(folder.rglob("*.csv")):
-        place = path.relative_to(folder)
-        name = path.stem if path.stem not in tables else str(place)
+    """Tables that took part in no choice, by folders of their kind, and what is missing of them."""
+    folder, tables, missing = given_folder() / "evidence_only", {}, []
+    for path in sorted(folder.glob("*/*.csv.gz")):
+        name = path.name.removesuffix(".csv.gz")
+        kind = "classes" if path.parent.name == "classification" else "numbers"
         try:
             X, y = read_table(path)
-            kind = kind_of(place, y)
-            if kind == "classes":
-                y = LabelEncoder().fit_transform(y)
-            tables[name] = table_of(kind, "evidence-only", part, X, y, kind)
-        except Exception as error:
-            missing.append(f"{place} cannot be read: {error}"[:150].replace("\n", " "))
+            y = LabelEncoder().fit_transform(y) if kind == "classes" else y.astype(float)
+            tables[name] = table_of(kind, "evidence-only", part, X, y)
+        except (ValueError, OSError) as error:
+            missing.append(f"{name} cannot be read: {error}"[:150].replace("\n", " "))
     if not tables:
         missing.append("no table of evidence_only is here: set BOWTIENET_DATA")
     return tables, tuple(missing)
 
 
+def given_folder() -> Path:
+    """Of tables for studies."""
+    return Path(os.environ.get("BOWTIENET_DATA", ""))
+
+
 def read_table(path: Path) -> tuple[Any, Floats]:
-    """Columns, an array where all are numbers, and the last one, the target; gaps in it go."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        encoding = "utf-8-sig"
-    except UnicodeDecodeError:
-        lines, encoding = path.read_text(encoding="latin-1").splitlines(), "latin-1"
-    separator = max(",;\t|", key=lines[0].count)
-    first = pd.to_numeric(pd.Series(lines[0].split(separator)), errors="coerce")
-    header = None if first.notna().all() else 0
-    frame = pd.read_csv(path, sep=separator, header=header, encoding=encoding, na_values=["?"])
-    frame = frame.rename(columns=str).dropna(subset=[str(frame.columns[-1])])
-    X, y = frame.iloc[:, :-1], frame.iloc[:, -1].to_numpy()
-    if len(y) < 20 or not X.shape[1]:
-        raise ValueError(f"it has {len(y)} rows with a target and {X.shape[1]} columns beside it.")
+    """Columns, an array where all are numbers, and the one named "target", or else the last."""
+    frame = pd.read_csv(path)
+    if pd.to_numeric(frame.columns, errors="coerce").notna().all():  # no names, a first row
+        frame = pd.read_csv(path, header=None)
+    target = "target" if "target" in frame else frame.columns[-1]
+    X, y = frame.drop(columns=target).rename(columns=str), frame[target].to_numpy()
     texts = X.select_dtypes(exclude="number").columns
     X = X.astype(dict.fromkeys(texts, object))
     return (X if len(texts) else X.to_numpy(dtype=float)), y
 
 
-def kind_of(path: Path, y: Floats) -> str:
-    """By the names of the folders; else texts and at most twenty whole numbers are classes."""
-    folders = "/".join(path.parts[:-1]).lower()
-    for word, kind in (("class", "classes"), ("regr", "numbers"), ("number", "numbers")):
-        if word in folders:
-            return kind
-    if not np.issubdtype(y.dtype, np.number):
-        return "classes"
-    return "classes" if len(np.unique(y)) <= 20 and np.all(y == np.round(y)) else "numbers"
-
-
-def part(X: Any, y: Floats, kind: str, seed: int) -> Split:
-    """A random tenth as the test, of classes a stratified quarter."""
-    parting = {"test_size": 0.25, "stratify": y} if kind == "classes" else {"test_size": 0.1}
-    X, X_test, y, y_test = train_test_split(X, y, random_state=seed, **parting)
-    if kind == "numbers":
-        y, y_test = y.astype(float), y_test.astype(float)
-    return X, X_test, y, y_test
+def part(X: Any, y: Floats, seed: int) -> Split:
+    """A random tenth as the test."""
+    return tuple(train_test_split(X, y, test_size=0.1, random_state=seed))
 
 
 def few_tests(split: Callable[[int], Split], seed: int) -> Split:
@@ -230,6 +216,11 @@ def ladder_case(table: str, method: str, seed: int) -> Record:
     if kind == "classes":
         shares, _, costs = measured(fitted, X, y, X_test, seed, np.asarray)
         labels = np.unique(y)
+        # A class that no training row has gets no share, from no method.
+        absent = np.setdiff1d(y_test, labels)
+        shares = np.column_stack([shares, np.zeros((len(shares), len(absent)))])
+        order = np.argsort(np.append(labels, absent))
+        shares, labels = shares[:, order], np.append(labels, absent)[order]
         hits = y_test[:, None] == labels
         scores = {
             "loss": float(log_loss(y_test, shares, labels=labels)),
@@ -251,6 +242,32 @@ def ladder_case(table: str, method: str, seed: int) -> Record:
             "pit": np.histogram(pit(y_test, found), 20, (0.0, 1.0))[0].tolist(),
         }
     return {"rows": len(y), "columns": X.shape[1], **scores, **costs}
+
+
+@cache
+def protocol(table: str) -> Split:
+    """The split that the authors of Bayesian deep ensembles published, of their package's files."""
+    files = importlib.resources.files("bde") / "data"
+    if table == "airfoil":
+        frame = pd.read_csv(str(files / "airfoil.csv"))
+    else:
+        frame = pd.read_csv(str(files / "bike_sharing_dataset" / "hour.csv"))
+        frame = frame.drop(columns=["casual", "registered", "instant", "dteday"])
+    rows = frame.to_numpy(dtype=float)
+    X, X_test, y, y_test = train_test_split(
+        rows[:, :-1], rows[:, -1], test_size=0.2, random_state=0
+    )
+    center, scale = y.mean(), y.std()
+    return X, X_test, (y - center) / scale, (y_test - center) / scale
+
+
+def protocol_case(table: str, method: str, seed: int) -> Record:
+    """Scores of a seed on that split."""
+    X, X_test, y, y_test = protocol(table)
+    fitted = METHODS["numbers"][method]
+    found, (mean, std), costs = measured(fitted, X, y, X_test, seed, lambda d: (d.mean(), d.std()))
+    own_nll = -float(np.mean(found.logpdf(y_test)))
+    return gaussian_scores(y_test, mean, std) | {"nll": own_nll} | costs
 
 
 WING: dict[str, dict[str, Any]] = {
@@ -308,9 +325,11 @@ PARTS: dict[str, Callable[[str, str, int], Record]] = {
     "ablation": portfolio.run_case,
     "wing": wing_case,
     "growth": growth_case,
+    "protocol": protocol_case,
     "selection": selection_case,
     "network selection": network_selection_case,
 }
+PROTOCOL = ("BowTieRegressor", "BowTieRegressor, best", "BowTieNetwork")
 GROWTH = ("BowTieRegressor", "LightGBM", "Gaussian process")
 
 
@@ -341,7 +360,7 @@ def _ladder(given: Any) -> Iterator[tuple[Turn, tuple[str, str, str, int]]]:
         for place, (method, how) in enumerate(METHODS[table.kind].items()):
             if not how.is_here or table.rows > how.most_rows:
                 continue
-            for split in range(given.splits):
+            for split in range(min(given.splits, table.splits)):
                 turn = (first + later * split, place, table.rows)
                 yield turn, ("ladder", name, method, split)
 
@@ -354,6 +373,10 @@ def _others(given: Any) -> Iterator[tuple[Turn, tuple[str, str, str, int]]]:
     for seed, (place, change) in itertools.product(range(5), enumerate(WING)):
         for table in FIVE_SETS:
             yield (1.3 + 0.1 * seed, place, 0), ("wing", table, change, 500 + seed)
+    if importlib.util.find_spec("bde"):
+        for table, (place, method) in itertools.product(QUOTED, enumerate(PROTOCOL)):
+            for seed in range(5):
+                yield (0.4, place, seed), ("protocol", table, method, seed)
     sizes = [(10**k, 10) for k in range(2, 8)] + [(3 * 10**k, 10) for k in range(2, 7)]
     sizes += [(1_000, columns) for columns in (5, 20, 50, 200, 500, 2_000)]
     for (rows, columns), method in itertools.product(sizes, GROWTH):

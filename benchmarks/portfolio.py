@@ -21,6 +21,7 @@ from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.fit import Split, generated, smooth, steps
 from bowtienet import BowTieRegressor
 from bowtienet.ensemble import ensemble, fit, forecasts, judgement, portfolio, problem, stacking
+from bowtienet.ensemble.ensemble import variances
 from bowtienet.tables import views
 
 
@@ -56,6 +57,11 @@ def without_linear(*arguments: Any, **options: Any) -> Any:
     return portfolio.portfolio(*arguments, **options)[:-1]
 
 
+def nothing_open(*arguments: Any) -> Any:
+    """No variance of what rows leave open."""
+    return 0.0 * variances(*arguments)
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "defaults": ({}, []),
     "weak penalty 0.1": ({}, penalties(0.1, 10.0, 1.0)),
@@ -81,6 +87,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "four rounds, wider layers": ({"effort": "best"}, []),
     "disagreement as it is": ({}, [(ensemble, "SHARED", 1.0)]),
     "a fifth of the disagreement": ({}, [(ensemble, "SHARED", 0.2)]),
+    "no last layer in doubt": ({}, [(ensemble, "variances", nothing_open)]),
     "one layer of 50": ({"hidden_layer_sizes": (50,)}, []),
     "one layer of 128": ({"hidden_layer_sizes": (128,)}, []),
     "two layers of 50": ({"hidden_layer_sizes": (50, 50)}, []),

@@ -166,7 +166,8 @@ def _contained(frame: pd.DataFrame, container: str) -> Any:
         "tensor": lambda: Tensor(values),
         "pandas": lambda: frame,
         "nullable": frame.convert_dtypes,
-        "polars": lambda: pl.from_pandas(frame),
+        # By column: a whole frame would lose an empty name.
+        "polars": lambda: pl.DataFrame({name: pl.from_pandas(frame[name]) for name in frame}),
         "pyarrow": lambda: pa.Table.from_pandas(frame, preserve_index=False),
     }
     return builders.get(container, lambda: values)()
