@@ -101,7 +101,9 @@ def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator
         import pyarrow.dataset
 
         data = pyarrow.dataset.dataset(path, format=form)
-        for batch in [data.to_table()] if rows is None else data.to_batches(batch_size=rows):
+        pieces = [data.to_table()] if rows is None else None
+        # Threads would read far ahead of whoever takes the pieces.
+        for batch in pieces or data.to_batches(batch_size=rows, use_threads=False):
             frame = batch.to_pandas()
             frame.attrs["bowtienet"] = {"hints": vars(hints)}
             yield frame

@@ -233,8 +233,10 @@ def mixed(
         is_full = sum(array.nbytes for each in held for array in each) >= BUFFER_BYTES
         if held and (is_full or chunk is None):
             order = rng.permutation(sum(len(each[0]) for each in held))
-            yield tuple(np.concatenate(arrays)[order] for arrays in zip(*held, strict=True))
+            columns = list(zip(*held, strict=True))
             held = []
+            # Taken one by one: what is joined need not stay in parts beside it.
+            yield tuple(np.concatenate(columns.pop(0))[order] for _ in range(len(columns)))
 
 
 def _is_batches(X: Any) -> bool:
@@ -256,7 +258,9 @@ def _read_dataset(dataset: Any, y: Any) -> Iterator[Batch]:
     """Batches of a dataset, no more of them in memory than the one that is read next."""
     import pyarrow as pa
 
-    for batch in dataset.to_batches(batch_size=65_536, batch_readahead=1, fragment_readahead=1):
+    # Its threads would read up to a gigabyte ahead of whoever takes the batches.
+    calm = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+    for batch in dataset.to_batches(batch_size=65_536, **calm):
         yield pa.Table.from_batches([batch]), y
 
 
