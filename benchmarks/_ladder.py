@@ -43,6 +43,8 @@ class Method(NamedTuple):
     most_rows: float = np.inf
     needs: str = "sklearn"
     """The package without which it is left out."""
+    splits: int = 10
+    """How many are affordable."""
 
     @property
     def is_here(self) -> bool:
@@ -274,17 +276,19 @@ NUMBERS: dict[str, Method] = {
     "BowTieNetwork": own(BowTieNetwork),
     "BowTieNetwork, one member": own(BowTieNetwork, n_members=1),
     "as in the paper": own(BowTieNetwork.as_in_paper),
-    "as in the paper, four": own(BowTieNetwork.as_in_paper, n_members=4),
+    "as in the paper, four": own(BowTieNetwork.as_in_paper, n_members=4)._replace(splits=3),
     "NGBoost": Method(ngboost, needs="ngboost"),
     "deep ensemble": Method(standardized(deep_ensemble), needs="torch"),
     "BART": Method(methods.bart, most_rows=5_000),
     "Gaussian process": Method(methods.process, most_rows=3_000),
-    "TabM": Method(partial(tabular_network, "TabM_D"), most_rows=10_000, needs="pytabkit"),
-    "RealMLP": Method(partial(tabular_network, "RealMLP_TD"), needs="pytabkit"),
-    "Bayesian deep ensemble": Method(
-        standardized(bayesian_deep_ensemble), most_rows=3_000, needs="bde"
+    "TabM": Method(
+        partial(tabular_network, "TabM_D"), most_rows=10_000, needs="pytabkit", splits=3
     ),
-    "NUTS": Method(standardized(nuts), most_rows=1_000, needs="numpyro"),
+    "RealMLP": Method(partial(tabular_network, "RealMLP_TD"), needs="pytabkit", splits=3),
+    "Bayesian deep ensemble": Method(
+        standardized(bayesian_deep_ensemble), most_rows=3_000, needs="bde", splits=3
+    ),
+    "NUTS": Method(standardized(nuts), most_rows=1_000, needs="numpyro", splits=3),
 }
 
 
@@ -334,9 +338,9 @@ CLASSES: dict[str, Method] = {
     "BowTieClassifier, best": own_classifier("best"),
     "Gaussian process": Method(proba(class_process), most_rows=1_000),
     "TabM": Method(
-        proba(partial(tabular_classifier, "TabM_D")), most_rows=10_000, needs="pytabkit"
+        proba(partial(tabular_classifier, "TabM_D")), most_rows=10_000, needs="pytabkit", splits=3
     ),
-    "RealMLP": Method(proba(partial(tabular_classifier, "RealMLP_TD")), needs="pytabkit"),
+    "RealMLP": Method(proba(partial(tabular_classifier, "RealMLP_TD")), needs="pytabkit", splits=3),
 }
 
 

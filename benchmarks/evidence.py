@@ -360,7 +360,7 @@ def _ladder(given: Any) -> Iterator[tuple[Turn, tuple[str, str, str, int]]]:
         for place, (method, how) in enumerate(METHODS[table.kind].items()):
             if not how.is_here or table.rows > how.most_rows:
                 continue
-            for split in range(min(given.splits, table.splits)):
+            for split in range(min(given.splits, table.splits, how.splits)):
                 turn = (first + later * split, place, table.rows)
                 yield turn, ("ladder", name, method, split)
 
