@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import starmap
 from pathlib import Path
@@ -91,6 +92,18 @@ def test_every_source_has_the_rows_of_the_table(
     assert (rows.is_single, rows.target_names) == (True, ("y",))
     np.testing.assert_array_equal(rows.targets, expected.targets)
     np.testing.assert_array_equal(keys_and_folds(rows)[0], keys_and_folds(expected)[0])
+
+
+def test_files_are_not_read_far_ahead(rng: np.random.Generator, tmp_path: Path) -> None:
+    table = pa.table({"a": rng.normal(size=1_000_000), "y": rng.normal(size=1_000_000)})
+    for number in range(8):
+        parquet.write_table(table, tmp_path / f"{number}.parquet", row_group_size=100_000)
+    before, most = pa.total_allocated_bytes(), 0
+    for _, (batch, _) in zip(range(8), batches_of(source_of(tmp_path, "y")), strict=False):
+        time.sleep(0.05)  # a slow taker
+        most = max(most, pa.total_allocated_bytes() - before)
+    del batch
+    assert most < 16_000_000  # one of 128 MB
 
 
 def test_arrays_of_dask(rng: np.random.Generator) -> None:

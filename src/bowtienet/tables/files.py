@@ -85,6 +85,17 @@ def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iter
         raise ValueError(f"{path} cannot be read as a table: {reason}") from error
 
 
+def pieces_of(dataset: Any, rows: int) -> Iterator[Any]:
+    """Batches of a dataset of pyarrow, little more of it in memory than the one that is taken."""
+    from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+    # Threads read up to a gigabyte ahead of whoever takes the batches, buffers whole files.
+    calm = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+    if isinstance(getattr(dataset, "format", None), ParquetFileFormat):
+        calm["fragment_scan_options"] = ParquetFragmentScanOptions(pre_buffer=False)
+    yield from dataset.to_batches(batch_size=rows, **calm)
+
+
 def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
     import pandas as pd
 
@@ -101,9 +112,7 @@ def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator
         import pyarrow.dataset
 
         data = pyarrow.dataset.dataset(path, format=form)
-        pieces = [data.to_table()] if rows is None else None
-        # Threads would read far ahead of whoever takes the pieces.
-        for batch in pieces or data.to_batches(batch_size=rows, use_threads=False):
+        for batch in [data.to_table()] if rows is None else pieces_of(data, rows):
             frame = batch.to_pandas()
             frame.attrs["bowtienet"] = {"hints": vars(hints)}
             yield frame

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import hash_columns
 from bowtienet.tables.door import TrainingTable, arrays_of, open_batch, take_training
-from bowtienet.tables.files import form_of
+from bowtienet.tables.files import form_of, pieces_of
 from bowtienet.tables.frames import frame_of, is_in_memory, is_lazy
 
 Keys = NDArray[np.uint64]
@@ -255,12 +255,9 @@ def _read_batches(batches: Any, y: Any) -> Iterator[Batch]:
 
 
 def _read_dataset(dataset: Any, y: Any) -> Iterator[Batch]:
-    """Batches of a dataset, no more of them in memory than the one that is read next."""
     import pyarrow as pa
 
-    # Its threads would read up to a gigabyte ahead of whoever takes the batches.
-    calm = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-    for batch in dataset.to_batches(batch_size=65_536, **calm):
+    for batch in pieces_of(dataset, 65_536):
         yield pa.Table.from_batches([batch]), y
 
 
