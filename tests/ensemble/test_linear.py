@@ -186,6 +186,15 @@ def test_repeated_and_constant_columns(k: int, outcome: Outcome, rng: np.random.
     assert np.all(np.isfinite(fit(np.zeros((50, k)), targets, outcome)[-1:]))
 
 
+def test_a_column_that_only_one_row_changes(rng: np.random.Generator) -> None:
+    """The fit that leaves that row out has no slope; the others have that of the row."""
+    inputs = np.zeros((7, 1))
+    inputs[1] = 1.0
+    layers = fit(inputs, inputs + 1e-6 * rng.normal(size=(7, 1)))
+    assert layers[1, 0, 1] == 0.0
+    np.testing.assert_allclose(np.delete(layers, 1, axis=0)[:, 0, 1], 1.0, atol=1e-5)
+
+
 @pytest.mark.parametrize("k", [3, 60])
 def test_softmax_is_logistic_regression(
     k: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

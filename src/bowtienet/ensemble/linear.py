@@ -185,9 +185,11 @@ def _shrink(
     Its evidence follows from the eigenvalues of X'X, the squares |y|² along each of them, and the
     rest of |y|².
     """
+    if not values.any():  # No column varies among the rows, and weights would be rounding.
+        return np.zeros(n_columns)
     degrees = max(count - 1.0, 0.5 * count)  # The bias takes one.
     # s² / tau where a fit may start.
-    ratios = np.logspace(-24.0, 4.0, 281) * (values.max(initial=0.0) or 1.0)
+    ratios = np.logspace(-24.0, 4.0, 281) * values.max()
     shares = ratios[:, None] / (values + ratios[:, None])
     smallest = 1e-30  # of s²: standardised targets without noise
     noises = np.maximum((shares @ energy + rest) / degrees, smallest)
