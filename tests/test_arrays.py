@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax.numpy as jnp
+import joblib
 import numpy as np
 import pytest
 import scipy.special
@@ -24,6 +27,22 @@ def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Symmetric matrices (*shape, K, K) from (*shape, K), not positive definite."""
     x = rng.normal(size=(*shape, shape[-1]))
     return x + np.swapaxes(x, -1, -2)
+
+
+def test_threads_that_are_asked_for():
+    """Below threads, too, where joblib grants one process, with a warning."""
+
+    def found(_: int = 0) -> list[int]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return [_arrays.threads_of(n_jobs) for n_jobs in (None, 3, -1)]
+
+    expected = [1, 3, joblib.cpu_count()]
+    assert found() == expected
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(found).result() == expected
+    with joblib.parallel_config(n_jobs=4):
+        assert found() == [4, *expected[1:]]
 
 
 @pytest.mark.parametrize(("batch", "size"), [((), 5), ((3,), 1), ((2, 3), 2)])

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from scipy.linalg.lapack import dtrtri
 from threadpoolctl import ThreadpoolController
 
@@ -55,6 +57,14 @@ def one_blas_thread() -> Iterator[None]:
             _Limit.n_holders -= 1
             if not _Limit.n_holders:
                 _Limit.original.restore_original_limits()
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads `n_jobs` asks for; None leaves it to the context of joblib."""
+    asked = get_active_backend()[1] if n_jobs is None else n_jobs
+    # Of processes joblib grants but one to threads and daemons, and warns.
+    with parallel_config(backend="threading"):
+        return int(effective_n_jobs(asked))
 
 
 @lru_cache(maxsize=1)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from bowtienet._arrays import threads_of
 from bowtienet.ensemble.folds import assign_folds
 from bowtienet.ensemble.portfolio import LINEAR, widths
 from bowtienet.ensemble.progress import Progress
@@ -127,7 +127,7 @@ def pose(
         gates=learn_gates(inputs, weights, owners),
         levels=(1.0,) if is_constant else LEVELS,
         seed=seed,
-        jobs=effective_n_jobs(settings.n_jobs),
+        jobs=threads_of(settings.n_jobs),
         progress=Progress(shown=bool(settings.verbose)),
         stream=stream,
     )

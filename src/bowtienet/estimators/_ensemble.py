@@ -11,12 +11,11 @@ from operator import methodcaller
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bowtienet._arrays import one_blas_thread, slices
+from bowtienet._arrays import one_blas_thread, slices, threads_of
 from bowtienet._format import warn
 from bowtienet._params import share
 from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
@@ -139,7 +138,7 @@ class Practical(Estimator):
                 return function(self._predictive(inputs[rows], logs[rows]))
 
             each = slices(len(inputs), CHUNK)
-            jobs = min(effective_n_jobs(self.n_jobs), len(each))
+            jobs = min(threads_of(self.n_jobs), len(each))
             with one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
                 return joined(list(pool.map(run, each)))
 
