@@ -361,7 +361,8 @@ def _ladder(given: Any) -> Iterator[tuple[Turn, tuple[str, str, str, int]]]:
             if not how.is_here or table.rows > how.most_rows:
                 continue
             for split in range(min(given.splits, table.splits, how.splits)):
-                turn = (first + later * split, place, table.rows)
+                slow = 0.6 * (how.splits < 10)  # after the first split of the next group
+                turn = (first + later * split + slow, place, table.rows)
                 yield turn, ("ladder", name, method, split)
 
 
