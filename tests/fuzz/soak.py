@@ -24,8 +24,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=510)
     options = parser.parse_args()
-    began, counts, number = time.monotonic(), Counter[str](), options.seed
-    start = peak()
+    began, counts, number, start = time.monotonic(), Counter[str](), options.seed, peak()
     while time.monotonic() - began < options.seconds:
         batch(number, counts)
         number += 1
