@@ -196,6 +196,17 @@ def test_a_column_that_only_one_row_changes(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(np.delete(layers, 1, axis=0)[:, 0, 1], row.std(), atol=1e-5)
 
 
+def test_a_single_row_has_no_slope(rng: np.random.Generator) -> None:
+    """Each of two rows is left out once; all that the moments of the other hold is rounding."""
+    folds = np.array([0, 1])
+    for _ in range(30):
+        weights = 10.0 ** rng.uniform(-6.0, 0.0, size=2)
+        inputs, targets = rng.normal(size=(2, 2)), rng.normal(size=(2, 1))
+        layers = cross_fit_linear(inputs, targets, weights, folds, 2, GAUSSIAN, "student_t")
+        assert np.all(layers[:2, 0, 1:] == 0.0)
+        np.testing.assert_allclose(layers[:2, 0, 0], targets[::-1, 0])
+
+
 @pytest.mark.parametrize("k", [3, 60])
 def test_softmax_is_logistic_regression(
     k: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

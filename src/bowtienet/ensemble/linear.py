@@ -100,7 +100,9 @@ def _fit_tall(
     centered = moment - count * np.outer(mean, mean)
     scatter = centered[1:size, 1:size]
     values, vectors = np.linalg.eigh(scatter)
-    full = values > ROUNDING * values.max(initial=0.0)
+    # Nothing varies where all that is left of the moments is rounding, as of one row.
+    varies = values.max(initial=0.0) > ROUNDING * np.diag(moment)[1:size].max(initial=0.0)
+    full = varies & (values > ROUNDING * values.max(initial=0.0))
     values = np.where(full, values, 1.0)
     along = full[:, None] * (vectors.T @ centered[1:size, size:]) / values[:, None]
     values, start = np.where(full, values, 0.0), vectors @ along
