@@ -48,7 +48,8 @@ WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feather, "cs
 
 def in_files(table: pd.DataFrame, folder: Path, form: str, n: int = 3) -> Path:
     for number, part in enumerate(np.array_split(np.arange(len(table)), n)):
-        WRITERS[form](pa.Table.from_pandas(table.iloc[part]), folder / f"{number}.{form}")
+        rows = pa.Table.from_pandas(table.iloc[part], preserve_index=False)
+        WRITERS[form](rows, folder / f"{number}.{form}")
     (folder / "notes.txt").write_text("Files of other kinds are left alone.")
     return folder
 

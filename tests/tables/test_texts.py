@@ -117,7 +117,7 @@ def test_times_with_zones_are_on_one_clock() -> None:
     texts = ["2024-07-01T12:00:00+02:00", "2024-07-01T10:00:00Z", "2024-07-01 06:00 -0400"]
     zone = dt.timezone(dt.timedelta(hours=5))
     _, values = read([*texts, "July 1, 2024 10:00 AM"])
-    assert set(values) == {np.datetime64("2024-07-01T10:00")}
+    np.testing.assert_array_equal(values, np.datetime64("2024-07-01T10:00"))
     assert read([dt.datetime(2024, 7, 1, 15, tzinfo=zone)])[1][0] == values[0]
 
 

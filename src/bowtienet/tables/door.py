@@ -12,8 +12,10 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -41,6 +43,9 @@ from bowtienet.tables.texts import (
 )
 
 Floats = NDArray[np.float64]
+
+KNOWS_FRAMES = parse_version(sklearn.__version__) >= parse_version("1.9")
+"""Whether scikit-learn finds the names in all frames that narwhals knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +192,8 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
             columns = tuple(array.astype(object).T if array.dtype.kind in "US" else array.T)
     else:
         frame = frame if reset else _in_order(estimator, frame)
-        validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
+        named = frame.to_native() if KNOWS_FRAMES else _Named(frame)
+        validate_data(estimator, named, skip_check_array=True, reset=reset)
         if 0 in frame.shape:
             check_array(np.empty(frame.shape))  # scikit-learn's own words
         names = tuple(map(str, frame.columns))
@@ -214,6 +220,19 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
         hints=hints,
         precision="float32" if is_single else "float64",
     )
+
+
+class _Named:
+    """A frame as scikit-learn before 1.9 asks for the names of its columns."""
+
+    def __init__(self, frame: Any) -> None:
+        self.shape, self._names = frame.shape, list(frame.columns)
+
+    def __dataframe__(self) -> _Named:
+        return self
+
+    def column_names(self) -> list[Any]:
+        return self._names
 
 
 def take_training(rows: TrainingTable, index: NDArray[Any]) -> TrainingTable:
