@@ -343,7 +343,7 @@ def case(part: str, table: str, method: str, seed: int) -> Record:
 # The order
 
 Turn = tuple[float, int, int]
-"""When a case comes: its turn, then the place of its method, then the rows of its table."""
+"""When a case comes: its turn, then the place of its method and the rows of its table."""
 TURNS = {"evidence-only": (0.0, 1.0), "five": (0.5, 0.25), "real": (1.5, 1.0)}
 TURNS |= {"generated": (1.6, 2.0)}
 """The turn of the first split of a group, and how much later the next one comes."""
@@ -361,8 +361,10 @@ def _ladder(given: Any) -> Iterator[tuple[Turn, tuple[str, str, str, int]]]:
             if not how.is_here or table.rows > how.most_rows:
                 continue
             for split in range(min(given.splits, table.splits, how.splits)):
-                slow = 0.6 * (how.splits < 10)  # after the first split of the next group
-                turn = (first + later * split + slow, place, table.rows)
+                if how.splits < 10:  # slow: after the next group's first split, small tables first
+                    turn = (first + later * split + 0.6, table.rows, place)
+                else:
+                    turn = (first + later * split, place, table.rows)
                 yield turn, ("ladder", name, method, split)
 
 
