@@ -447,8 +447,8 @@ def _left_out(
     if missing:
         lines.append(f"Cases not run: {', '.join(f'{g} {n:,}' for g, n in missing.items())}.")
     lines.append(
-        "More of the practical wing's ablation: [portfolio](portfolio.md); of growth: [fit](fit.md); "
-        "of selection: [select_features](select_features.md), [selection](selection.md)."
+        "More of ablation: [portfolio](portfolio.md); of growth: [fit](fit.md); of selection: "
+        "[select_features](select_features.md), [selection](selection.md)."
     )
     lines.append(
         "TabPFN and TabICL need weights from a hub that could not be reached; nothing is published "
