@@ -482,6 +482,10 @@ def _figures(runs: Runs, names: Sequence[str], parts: Any, page: Path) -> dict[s
     return links
 
 
+OTHERS = [f"C{i}" for i in range(10) if i != 3]
+"""Colours that are not that of our default."""
+
+
 def _colour(method: str) -> str:
     return "C3" if method in OURS.values() else "C1" if _is_ours(method) else "C0"
 
@@ -505,24 +509,34 @@ def _draw_ranks(runs: Runs, names: Sequence[str]) -> Any:
 def _draw_seconds(runs: Runs, names: Sequence[str]) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for axis, score in zip(axes, ("nll", "rmse"), strict=True):
+        points = []
         for method in METHODS["numbers"]:
             pairs = _changes(runs, names, method, "numbers", score)
-            if not pairs.size:
-                continue
-            change = np.mean(
-                np.log(pairs[1] / pairs[0]) if score == "rmse" else pairs[1] - pairs[0]
-            )
-            seconds = _geometric(_means(runs, names, [method], "seconds"))
-            axis.plot(seconds, change, "o", color=_colour(method))
-            axis.annotate(
-                method, (seconds, change), fontsize=7, xytext=(4, 2), textcoords="offset points"
-            )
+            if pairs.size:
+                apart = np.log(pairs[1] / pairs[0]) if score == "rmse" else pairs[1] - pairs[0]
+                seconds = _geometric(_means(runs, names, [method], "seconds"))
+                points.append((float(np.median(apart)), seconds, method))
+                axis.plot(seconds, points[-1][0], "o", color=_colour(method))
         axis.set(xscale="log", xlabel="seconds of a fit, geometric mean")
         axis.set_yscale("symlog", linthresh=0.1)
-        axis.set_ylabel(f"{'log RMSE' if score == 'rmse' else 'NLL'} less BowTieRegressor's")
+        axis.set_ylabel(f"{'log RMSE' if score == 'rmse' else 'NLL'} less BowTieRegressor's, median")
         axis.axhline(0.0, color="0.7", lw=0.8)
-        axis.margins(x=0.25, y=0.1)
+        axis.margins(x=0.3, y=0.1)
+        _name(axis, points)
     return figure
+
+
+def _name(axis: Any, points: list[tuple[float, float, str]]) -> None:
+    """Names beside points (y, x, name), higher where they would meet another's."""
+    axis.autoscale_view()
+    placed: list[tuple[float, float]] = []
+    for y, x, name in sorted(points):
+        right, up = start = axis.transData.transform((x, y)) * 72.0 / axis.figure.dpi
+        while any(abs(right - other) < 90.0 and abs(up - high) < 8.0 for other, high in placed):
+            up += 1.0
+        placed.append((right, up))
+        beside = {"xytext": (5.0, up - start[1] - 2.0), "textcoords": "offset points"}
+        axis.annotate(name, (x, y), fontsize=7, **beside)
 
 
 def _draw_calibration(runs: Runs, names: Sequence[str]) -> Any:
@@ -540,9 +554,9 @@ def _draw_calibration(runs: Runs, names: Sequence[str]) -> Any:
         inside = [shares[10 - k : 10 + k].sum() for k in range(1, 10)]
         level = np.arange(1, 10) / 10
         ours = method == OURS["numbers"]
-        style = {"color": "C3", "lw": 3} if ours else {"color": f"C{place % 10}", "lw": 1}
+        style = {"color": "C3", "lw": 3} if ours else {"color": OTHERS[place % 9], "lw": 1}
         axis.plot(
-            level, np.array(inside) - level, label=method, ls="-" if place < 10 else "--", **style
+            level, np.array(inside) - level, label=method, ls="-" if place < 9 else "--", **style
         )
     axis.axhline(0.0, color="0.6", lw=0.8)
     axis.set(xlabel="stated share of central intervals", ylabel="observed less stated")
