@@ -519,7 +519,8 @@ def _draw_seconds(runs: Runs, names: Sequence[str]) -> Any:
                 axis.plot(seconds, points[-1][0], "o", color=_colour(method))
         axis.set(xscale="log", xlabel="seconds of a fit, geometric mean")
         axis.set_yscale("symlog", linthresh=0.1)
-        axis.set_ylabel(f"{'log RMSE' if score == 'rmse' else 'NLL'} less BowTieRegressor's, median")
+        name = "log RMSE" if score == "rmse" else "NLL"
+        axis.set_ylabel(f"{name} less BowTieRegressor's, median")
         axis.axhline(0.0, color="0.7", lw=0.8)
         axis.margins(x=0.3, y=0.1)
         _name(axis, points)
